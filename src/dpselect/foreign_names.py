@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -259,16 +259,12 @@ def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given
     owner, dot, method = name.rpartition(".")
     written = f"{owner.lower()}.{method}" if owned and dot and parameters[0].name == "self" else name
     needed = [each for each in parameters if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
-    beyond = len(args) - len(placed)
-    if beyond > 0:
-        free = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
+    if len(args) > len(placed):
         if len(placed) == 1 and placed[0].name == "choices":
             return f"{name} takes one list: write {written}([{', '.join(['...'] * len(args))}])"
-        # in their order if each has a place, else values that do
-        named = [f"{each}=..." if len(free) >= beyond else example(each) or f"{each}=..." for each in free[:beyond]]
-        shown = ", ".join([*(each.name for each in placed), *named, *(f"{each}=..." for each in given)])
-        shown = ", ".join([shown, *_partners(call, given)])
-        allowed = " and ".join(each.name for each in placed) or "nothing"
+        names = [each.name for each in placed]
+        allowed = " and ".join(names) or "nothing"
+        shown = ", ".join([*names, *_named(parameters, given, len(args) - len(placed)), *_partners(call, given)])
         return f"{name} takes {allowed} without a name: write {written}({shown})"
     absent = [each for each in [*placed[len(args) :], *needed] if each.default is each.empty and each.name not in given]
     if not absent:
@@ -277,6 +273,13 @@ def _misplaced(call: Callable[..., Any], name: str, args: tuple[Any, ...], given
     added = [example(each.name) or f"{each.name}=..." for each in absent] + _partners(call, given)
     shown = ", ".join([*first, *(f"{each}=..." for each in given), *added])
     return f"{name} needs {' and '.join(each.name for each in absent)}: write {written}({shown})"
+
+
+def _named(parameters: Sequence[inspect.Parameter], given: Mapping[str, Any], beyond: int) -> list[str]:
+    """So many arguments more by their names: in their order if each has a place, else with values that do."""
+    free = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in given]
+    named = [f"{each}=..." if len(free) >= beyond else example(each) or f"{each}=..." for each in free[:beyond]]
+    return [*named, *(f"{each}=..." for each in given)]
 
 
 _PARTNERS: Final = (

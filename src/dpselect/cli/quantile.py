@@ -26,7 +26,13 @@ from dpselect.cli.options import (
     Thousands,
     print_result,
 )
-from dpselect.cli.quantile_flags import check_domain_flags, check_numbers, check_person_flags, for_whom
+from dpselect.cli.quantile_flags import (
+    check_budget_flags,
+    check_domain_flags,
+    check_numbers,
+    check_person_flags,
+    for_whom,
+)
 from dpselect.cli.quantile_groups import GroupAnswers, answer_groups, check_group_flags, group_table
 from dpselect.cli.terminal import warn
 from dpselect.errors import ArgumentError, number
@@ -156,9 +162,7 @@ def quantile(
     check_domain_flags(lower, upper, range_epsilon, category, granularity, kind)
     check_group_flags(by, group, {"--range-epsilon": range_epsilon, "--plot": plot})
     check_person_flags(person, rows_per_person, {"--by": by, "--range-epsilon": range_epsilon})
-    if (ledger is None) != (budget is None):
-        absent = "--budget team" if budget is None else "--ledger budget.db"
-        raise ArgumentError(f"--ledger and --budget: give both or neither. Write {absent}")
+    check_budget_flags(ledger, budget)
     given: dict[str, Any] = {
         "kind": kind,
         "format": date_format,

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, number
 
-__all__ = ["check_domain_flags", "check_numbers", "check_person_flags", "for_whom"]
+__all__ = ["check_budget_flags", "check_domain_flags", "check_numbers", "check_person_flags", "for_whom"]
 
 
 def check_numbers(epsilon: float, qs: list[float], range_epsilon: float | None, *, count: bool) -> None:
@@ -17,6 +17,13 @@ def check_numbers(epsilon: float, qs: list[float], range_epsilon: float | None, 
         number("--q", wanted, at_least=0.0, at_most=1.0)
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
+
+
+def check_budget_flags(ledger: str | None, budget: str | None) -> None:
+    """Refuse a ledger without a budget, or a budget without a ledger."""
+    if (ledger is None) != (budget is None):
+        absent = "--budget team" if budget is None else "--ledger budget.db"
+        raise ArgumentError(f"--ledger and --budget: give both or neither. Write {absent}")
 
 
 def check_domain_flags(

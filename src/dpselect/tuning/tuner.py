@@ -183,13 +183,7 @@ def tune(  # noqa: PLR0913
     label = public_text("label", label)
     execution = Execution() if execution is None else execution
     expect("execution", execution, Execution)
-    if executor is not None and not hasattr(executor, "session"):
-        cure = write_instance("executor", Executor)
-        raise TypeError(f"executor must be an executor, got {type(executor).__name__}{cure}")
-    if ledger is not None:
-        expect("ledger", ledger, Spender)
-    if repetitions is not None:
-        expect_law(repetitions)
+    _expect_parts(executor, ledger, repetitions)
     request = SearchRequest(
         space=space,
         base=base,
@@ -235,8 +229,7 @@ def tune(  # noqa: PLR0913
                     objective = _made(objective, keyed_source(preparation_key(begun.master)))
                 runs = cast(Objective, objective)
                 job = Job(runs, plan.space, plan.shape.payload_bytes, execution.limits, execution.reads)
-                watch = nullcontext() if plan.repetitions.minimum == plan.repetitions.limit else unwatched()
-                with watch, (executor or InlineExecutor()).session(job) as session:
+                with _watch(plan), (executor or InlineExecutor()).session(job) as session:
                     search = run_rounds(plan, begun or begin(), opened, session)
             except StartingProcessError as error:
                 paid = "the price is charged, and a store can be resumed: that charges nothing again"
@@ -253,6 +246,21 @@ def tune(  # noqa: PLR0913
         shown = designed.released if designed is not None else (lambda result: result)
         write = None if release is None else (lambda result: release(shown(result)))
         return _told(shown(_close(plan, opened, search, ledger, write)), plan)
+
+
+def _expect_parts(executor: object, ledger: object, repetitions: object) -> None:
+    if executor is not None and not hasattr(executor, "session"):
+        cure = write_instance("executor", Executor)
+        raise TypeError(f"executor must be an executor, got {type(executor).__name__}{cure}")
+    if ledger is not None:
+        expect("ledger", ledger, Spender)
+    if repetitions is not None:
+        expect_law(repetitions)
+
+
+def _watch(plan: Plan) -> AbstractContextManager[None]:
+    """A watcher of steps sees the trials only if their number is public."""
+    return nullcontext() if plan.repetitions.minimum == plan.repetitions.limit else unwatched()
 
 
 def _beside(objective: Any) -> Guarantee | None:

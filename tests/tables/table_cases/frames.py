@@ -364,6 +364,6 @@ CASES = (
     held("lists of polars", "pola-rs/polars#16358", lambda: polars([[1], [2]], "List", int), BOTH_REFUSE),
     held("objects of polars", "pola-rs/polars#9783", lambda: polars([object()], "Object"), "Object is not read"),
     held("a set has no order", "", lambda: {1.5, 2.5}, "must be a column"),
-    held("a text is no column", "", lambda: "1.5", "sequence of cells|name: read a column"),
+    held("a text is no column", "", lambda: "1.5", "sequence of cells|is a name: write open_column"),
     held("a table of one column", "", lambda: np.array([[1.0], [2.0]]), "one-dimensional"),
 )

@@ -28,6 +28,11 @@ class GroupedRows:
     beside: dict[str, Any]
     persons: Digests | None = None
 
+    @property
+    def joined(self) -> bytes:
+        """The digests of the persons, one after another."""
+        return b"" if self.persons is None else self.persons.joined
+
 
 def expect_groups(groups: Any, rows_per_group: int | None) -> None:
     """Raise `ArgumentError` unless both are given, or neither is."""

@@ -253,7 +253,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         labels = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
         given = GroupedRows(sliceable(X), y, labels, beside)
         given = grouped_rows(given, groups, most=self.rows_per_group, salt=self.name)
-        X, y, labels, beside, persons = given.X, given.y, given.labels, given.beside, given.persons
+        X, y, labels, beside = given.X, given.y, given.labels, given.beside
         count, classes = len(labels.scored), labels.classes
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
         public = public_rows(self.public_validation, columns)
@@ -274,8 +274,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             size = rehearse(self.estimator, space, settings, scoring, tables)
         room = self._room(size, request.folds or 1, scoring)
         takes = partial(usable_rows, self.estimator, request.space, base=self.base, columns=columns)
-        joined = b"" if persons is None else persons.joined
-        rows = TrialRows(X, labels.scored, beside, labels.taught, persons=joined).with_usable(
+        rows = TrialRows(X, labels.scored, beside, labels.taught, persons=given.joined).with_usable(
             labels.usable & takes(X), takes, stand_ins(X, tables) if adjacency is Adjacency.REPLACE_ONE else None
         )
         # of another model, of several that are averaged, or by rows that are not independent nothing is proved

@@ -98,13 +98,8 @@ def open_column(  # noqa: PLR0913
         raise ArgumentError(f"{where}: there is no such file{near_file(where)}")
     if dates and declared.setdefault("kind", "date") not in ("date", "timestamp"):
         raise ArgumentError('dates: the same as kind = "date", so give one of them')
-    cells = Declared(**declared) if declared else None
-    if cells is not None and cells.unclear:
-        raise ArgumentError(cells.unclear)
-    if cells is not None and cells.unicode == "exact":
-        raise ArgumentError("unicode: categories of order statistics are compared under NFC")
-    if cells is not None and cells.kind in ("category", "text"):
-        text = True
+    cells = _declared_cells(declared)
+    text = text or (cells is not None and cells.kind in ("category", "text"))
     if person is not None and (by is not None or person == column):
         raise ArgumentError("person: not with by, and not the column of the values")
     request = ColumnRequest(
@@ -126,3 +121,14 @@ def open_column(  # noqa: PLR0913
     ends = (end for end in COLUMN_SOURCES if end.startswith(".") and where.lower().endswith(end))
     name = max(ends, key=len, default="")
     return COLUMN_SOURCES[name](where, request) if name else nullcontext(table_column(where, request))
+
+
+def _declared_cells(declared: DeclaredKeys) -> Declared | None:
+    if not declared:
+        return None
+    cells = Declared(**declared)
+    if cells.unclear:
+        raise ArgumentError(cells.unclear)
+    if cells.unicode == "exact":
+        raise ArgumentError("unicode: categories of order statistics are compared under NFC")
+    return cells

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -96,10 +97,7 @@ def open_database(origin: Origin) -> Table:
 
     def chunks(read: Callable[[str], Iterator[Any]], wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield {name: np.empty(0, dtype=np.float32 if name in singles else object) for name in wanted}
-        if unread := [name for name in wanted if name in bits]:
-            raise ArgumentError(
-                f"column: {unread[0]!r} of {origin} holds bits: cast it to a number or a text in a view"
-            )
+        _refuse_bits(origin, [name for name in wanted if name in bits])
         selected = [cells[name] for name in wanted]
         for rows in _quiet(origin, read(", ".join(selected))):
             block = np.empty((len(rows), len(wanted)), dtype=object)
@@ -113,34 +111,46 @@ def open_database(origin: Origin) -> Table:
     def session(functions: Mapping[str, Callable[..., Any]]) -> Iterator[TableSession]:
         with _opened(origin, connected(origin, functions)) as query:
 
-            def ask(statement: str, parameters: Sequence[Any]) -> list[Any]:
-                try:
-                    return list(query(statement, parameters).fetchall())
-                except Exception as error:
-                    interrupted = _is_interruption(error)
-                # raised outside, so that no traceback shows the driver's error either
-                if interrupted:
-                    raise KeyboardInterrupt
-                raise ContentError("the database did not answer. Its message is not shown, as it may quote the data")
-
             def part(condition: str, parameters: Sequence[Any]) -> Table:
                 def read(columns: str) -> Iterator[Any]:
                     return _blocks(query(f"SELECT {columns} FROM {table} WHERE {condition}", parameters))
 
                 return replace(found, chunks=lambda wanted, _: chunks(read, wanted), engine=None)
 
-            yield TableSession(ask, part)
+            yield TableSession(partial(_rows_of, query), part)
 
     ((names, types, stored),) = _quiet(origin, described())
     singles = {name for name, declared, *_ in types if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())}
     bits = {name for name, declared, *_ in types if _BITS.fullmatch(str(declared).lower())}
     kinds = {name: _kind(str(declared)) for name, declared, *_ in types}
-    cells = {name: (_quoted(name) if name in singles else cell.format(_quoted(name))) for name in names}
-    if engine == "sqlite":
-        cells |= {name: SQLITE_CELL.format(_quoted(name)) for name in names if kinds.get(name) in ("number", "date")}
+    typed = SQLITE_CELL if engine == "sqlite" else cell
+
+    def sql_of(name: str) -> str:
+        if name in singles:
+            return _quoted(name)
+        return (typed if kinds.get(name) in ("number", "date") else cell).format(_quoted(name))
+
+    cells = {name: sql_of(name) for name in names}
     computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session, stored)
     found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
     return found
+
+
+def _rows_of(query: Callable[..., Any], statement: str, parameters: Sequence[Any]) -> list[Any]:
+    """What a statement returns. A driver's error is not shown."""
+    try:
+        return list(query(statement, parameters).fetchall())
+    except Exception as error:
+        interrupted = _is_interruption(error)
+    # raised outside, so that no traceback shows the driver's error either
+    if interrupted:
+        raise KeyboardInterrupt
+    raise ContentError("the database did not answer. Its message is not shown, as it may quote the data")
+
+
+def _refuse_bits(origin: Origin, names: Sequence[str]) -> None:
+    if names:
+        raise ArgumentError(f"column: {names[0]!r} of {origin} holds bits: cast it to a number or a text in a view")
 
 
 def _is_interruption(error: Exception) -> bool:
