@@ -96,16 +96,15 @@ def open_database(origin: Origin) -> Table:
             yield from _blocks(query(f"SELECT {columns} FROM {table}", ()))
 
     def chunks(read: Callable[[str], Iterator[Any]], wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
-        yield {name: np.empty(0, dtype=np.float32 if name in singles else object) for name in wanted}
+        types: list[Any] = [np.float32 if name in singles else object for name in wanted]  # None becomes NaN in float32
+        yield {name: np.empty(0, dtype=kind) for name, kind in zip(wanted, types, strict=True)}
         _refuse_bits(origin, [name for name in wanted if name in bits])
         selected = [cells[name] for name in wanted]
         for rows in _quiet(origin, read(", ".join(selected))):
             block = np.empty((len(rows), len(wanted)), dtype=object)
             for place, row in enumerate(rows):
                 block[place] = row
-            # None becomes NaN
-            columns = {name: block[:, place] for place, name in enumerate(wanted)}
-            yield {name: found.astype(np.float32) if name in singles else found for name, found in columns.items()}
+            yield {name: block[:, place].astype(types[place], copy=False) for place, name in enumerate(wanted)}
 
     @contextmanager
     def session(functions: Mapping[str, Callable[..., Any]]) -> Iterator[TableSession]:
@@ -119,10 +118,14 @@ def open_database(origin: Origin) -> Table:
 
             yield TableSession(partial(_rows_of, query), part)
 
-    ((names, types, stored),) = _quiet(origin, described())
-    singles = {name for name, declared, *_ in types if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())}
-    bits = {name for name, declared, *_ in types if _BITS.fullmatch(str(declared).lower())}
-    kinds = {name: _kind(str(declared)) for name, declared, *_ in types}
+    ((names, declared_types, stored),) = _quiet(origin, described())
+    singles = {
+        name
+        for name, declared, *_ in declared_types
+        if engine != "sqlite" and _SINGLES.fullmatch(str(declared).lower())
+    }
+    bits = {name for name, declared, *_ in declared_types if _BITS.fullmatch(str(declared).lower())}
+    kinds = {name: _kind(str(declared)) for name, declared, *_ in declared_types}
     typed = SQLITE_CELL if engine == "sqlite" else cell
 
     def sql_of(name: str) -> str:
@@ -131,7 +134,9 @@ def open_database(origin: Origin) -> Table:
         return (typed if kinds.get(name) in ("number", "date") else cell).format(_quoted(name))
 
     cells = {name: sql_of(name) for name in names}
-    computes = TableEngine(engine, table, {name: str(declared) for name, declared, *_ in types}, session, stored)
+    computes = TableEngine(
+        engine, table, {name: str(declared) for name, declared, *_ in declared_types}, session, stored
+    )
     found = Table(tuple(names), lambda wanted, _: chunks(blocks, wanted), kinds, engine=computes)
     return found
 
