@@ -6,6 +6,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -380,7 +381,8 @@ def attribute_advice(kind: type, name: str) -> str | None:
     >>> attribute_advice(Guarantee, "get_epsilon")
     "Guarantee has no attribute 'get_epsilon': write guarantee.epsilon(delta=1e-6)"
     """
-    known = [each for each in dir(kind) if not each.startswith("_")]
+    held = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    known = [each for each in dict.fromkeys((*dir(kind), *held)) if not each.startswith("_")]
     same = (our for our in known if name in _ATTRIBUTES.get(our, "").split())
     found = next(itertools.chain(same, get_close_matches(name, known, n=1, cutoff=0.75)), None)
     if found is None and name in _ELSEWHERE:

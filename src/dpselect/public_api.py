@@ -18,9 +18,10 @@ from typing import Any, Final, TypeVar
 
 from lazy_loader import attach_stub
 
-__all__ = ["answered", "attach_public", "options_of"]
+__all__ = ["answer_attributes", "answered", "attach_public", "options_of"]
 
 Made = TypeVar("Made", bound=Callable[..., Any])
+_Kind = TypeVar("_Kind")
 
 _PACKAGE: Final = "dpselect"
 _ANSWERED: Final = "_dpselect_answered"
@@ -101,7 +102,7 @@ def answered(thing: Any) -> Any:
                     for name, member in list(vars(owner).items()):
                         if name == "__init__" or not name.startswith("_"):
                             _answer_in_class(owner, name, member)
-        _answer_attributes(thing)
+        answer_attributes(thing)
     elif isinstance(thing, FunctionType) and not hasattr(thing, _ANSWERED):
         name = thing.__name__
         made = _answering(thing, lambda _: name)
@@ -112,12 +113,15 @@ def answered(thing: Any) -> Any:
     return thing
 
 
-def _answer_attributes(kind: type) -> None:
-    """Let objects of a class say what to type for an attribute that they lack, unless they say so themselves."""
+def answer_attributes(kind: type[_Kind]) -> type[_Kind]:
+    """Let objects of a class say what to type for an attribute that they lack, unless they say so themselves.
+
+    Public classes do. A class that is no public name, but whose objects are returned, has this as its decorator.
+    """
     if kind.__module__.partition(".")[0] != _PACKAGE or issubclass(kind, (BaseException, Enum)):
-        return
+        return kind
     if getattr(kind, "_is_protocol", False) or any("__getattr__" in vars(owner) for owner in kind.__mro__):
-        return
+        return kind
 
     def absent(self: Any, name: str) -> Any:
         try:
@@ -133,6 +137,7 @@ def _answer_attributes(kind: type) -> None:
         raise AttributeError(advice, name=name, obj=self)
 
     kind.__getattr__ = absent  # type: ignore[attr-defined]
+    return kind
 
 
 def _is_loading(module: ModuleType) -> bool:

@@ -1,8 +1,12 @@
 """The released model as a file: what is loaded predicts what was trained, column by column."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+from dpselect.study.model import ReleasedModel
 from tests.study.model_cases import COLUMNS, DECLARED, loaded, written
 
 
@@ -42,3 +46,13 @@ def test_columns_of_any_name(tmp_path, name):
     model = loaded(tmp_path, written(columns=columns))
     assert list(model.columns) == list(columns)
     assert model.predict({name: [0.0, 2.0], "mango": ["q", "q"], "zebra": [1.0, 0.0]}).tolist() == ["yes", "no"]
+
+
+def test_attributes_of_scikit_learn_are_answered_with_ours():
+    model = ReleasedModel({}, ("no", "yes"), None)
+    with pytest.raises(AttributeError, match=r"write releasedmodel\.classes$"):
+        _ = model.classes_
+    with pytest.raises(AttributeError, match=r"write releasedmodel\.predict_proba"):
+        model.predict_probability([[1.0]])
+    assert pickle.loads(pickle.dumps(model)) == copy.copy(model) == model
+    assert not hasattr(model, "_repr_html_")

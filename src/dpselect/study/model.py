@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics.search import Array
+from dpselect.public_api import answer_attributes
 from dpselect.study.columns.column import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
@@ -25,6 +26,7 @@ def labels_of(classes: tuple[Any, ...]) -> NDArray[Any]:
     return np.array(classes, dtype=None if alike else object)  # NumPy would turn 1 beside "a" into text
 
 
+@answer_attributes
 @dataclass(frozen=True, repr=False)
 class ReleasedModel:
     """A released classifier or regression for rows as they stand in the study's source.
