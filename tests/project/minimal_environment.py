@@ -47,6 +47,7 @@ PACKAGES = (
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
+    "dpselect.integrations.optuna.pruner": "optuna",
     "dpselect.integrations.opacus.accountant": "torch",
     "dpselect.integrations.opacus.checkpoints": "torch",
     "dpselect.integrations.opacus.clipping": "torch",
@@ -55,6 +56,7 @@ NEEDS_EXTRA = {
     "dpselect.integrations.opacus.kept_state": "torch",
     "dpselect.integrations.opacus.synthetic_rows": "torch",
     "dpselect.integrations.opacus.probe": "torch",
+    "dpselect.integrations.opacus.looks": "torch",
     "dpselect.integrations.opacus.processes": "torch",
     "dpselect.integrations.opacus.row_batches": "torch",
     "dpselect.integrations.opacus.row_gradients": "torch",
