@@ -283,7 +283,7 @@ PAGE = """# The optimal bound beside repeat-and-select
 Written by `{command}`; every number on this page is from that one run.
 
 dp-accounting prices the best of K runs by the Renyi bounds of Papernot and Steinke (2022): `RepeatAndSelectDpEvent` in
-its `RdpAccountant`, with its own choice of orders. Here the same base and the same law of K are priced by
+its `RdpAccountant`, with its own choice of orders. Here the same base and the same distribution of K are priced by
 `best_of(base, law)`, whose default is the smallest valid bound ([why](theory/optimal-selection.md)). Both are upper
 bounds on the same thing: epsilon at delta = {delta:g}, add or remove one. DP-SGD is (noise multiplier, sampling rate,
 steps) with Poisson sampling. "Attained" is an epsilon that some mechanism with that base needs, so nothing valid lies

@@ -131,7 +131,7 @@ def _generalisation() -> list[Row]:
 
 
 def _errors() -> list[Row]:
-    sharper = "one-sided Markov and Cantelli inequalities, attained by two-point laws"
+    sharper = "one-sided Markov and Cantelli inequalities, attained by two-point distributions"
     mean, deviation = error_from_mean_deviation(0.25), error_from_standard_deviation(0.25)
     return [
         _row(

@@ -22,7 +22,7 @@ PAPER: Final = Paper(
     parts={
         "what a hyperparameter leaks": leakage,
         "Renyi curves of logarithmic repetition": logarithmic_curves,
-        "laws of K compared": laws_compared,
+        "distributions of K compared": laws_compared,
         "price against the expected number of runs": epsilon_against_mean,
         "expected quantile": expected_quantile,
         "success probability": success_probability,

@@ -139,7 +139,7 @@ _FIGURE_3: Final = {
 
 
 def laws_compared(context: Context) -> Part:
-    """Figure 3: Renyi bounds of several laws of K with mean 10."""
+    """Figure 3: Renyi bounds of several distributions of K with mean 10."""
     rows, curves = [], []
     grid = np.geomspace(1.5, 64.0, 40 if context.quick else 300)
     for at, (name, values) in enumerate(_FIGURE_3.items()):
@@ -167,7 +167,7 @@ def laws_compared(context: Context) -> Part:
         log_y=True,
         curves=(*curves, Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
     )
-    open_ = ("which laws (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",)
+    open_ = ("which distributions (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",)
     return Part(source="Figure 3", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 

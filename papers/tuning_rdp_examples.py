@@ -195,7 +195,7 @@ def selection(context: Context) -> Part:  # noqa: ARG001 exact in both modes
                 paper=runs,
                 ours=law.mean,
                 tolerance=1e-5 * runs,  # six digits
-                note="an argument that such a law exists, not a way to select",
+                note="an argument that such a distribution exists, not a way to select",
             ),
         ]
     return Part(source="Appendix D.4", rows=tuple(rows))

@@ -33,7 +33,7 @@ def test_figures_1_to_8_are_there(parts):
 
 @pytest.mark.full
 def test_the_best_accounting_is_never_above_the_published_one(parts):
-    for name in ("Renyi curves of logarithmic repetition", "laws of K compared"):
+    for name in ("Renyi curves of logarithmic repetition", "distributions of K compared"):
         assert all(row.optimal <= row.ours for row in parts[name].rows)
     for row in parts["price against the expected number of runs"].rows:
         assert row.optimal is None or row.optimal <= row.ours
