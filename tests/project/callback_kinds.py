@@ -144,6 +144,7 @@ ELSEWHERE: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
+            "integrations.optuna.PrivatePruner:noise",
             "mechanisms.Cascade:stages",
             "ordered.GroupedQuantiles:quantiles",
             "privacy.Guarantee:loss",
