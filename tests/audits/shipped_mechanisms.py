@@ -56,7 +56,7 @@ EXEMPT: dict[str, str] = {
     "holdout.SavedAnalysis": "`adaptive.AdaptiveAnalysis` kept on disk",
     "integrations.optuna.IndependentTrial": _PUBLIC_DRAW,
     "integrations.optuna.rehearse": "runs on data that were made up",
-    "integrations.optuna.PrivatePruner": "adds the noise of NoisyCount, which is audited: tests/integrations/optuna/test_pruner.py",
+    "integrations.optuna.PrivatePruner": "the noise of NoisyCount, which is audited",
     "integrations.sklearn.PrivateSearchCV": "seconds a draw; `tuning.tune` with priced scores, which is audited",
     "learners.PublicValidation": "sees public rows only",
     "mechanisms.Mechanism": _ABSTRACT,
