@@ -271,7 +271,9 @@ def _law(study: Study) -> Repetitions:
     settings = dict(study.repetitions or ONE_RUN)  # none are those of a study with wrong keys
     name = settings.pop("law", None)
     if not isinstance(name, str):
-        raise StudyError('repetitions.distribution: Write distribution = "harmonic"')
+        raise StudyError(
+            'repetitions.distribution: needed, the name of a distribution. Write distribution = "harmonic"'
+        )
     try:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
@@ -437,7 +439,7 @@ def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
         models = [tuple(recipe.empty_fit(noise, choice).weights_) for choice in choices for noise in noises]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
-    return max(models, key=_size)
+    return max(models, key=lambda weights: sum(weight.size for weight in weights))
 
 
 def _choices(space: Space, *names: str) -> list[dict[str, Any]]:
@@ -446,7 +448,3 @@ def _choices(space: Space, *names: str) -> list[dict[str, Any]]:
     searched = [name for name in names if name in laws]
     found = product(*(laws[name]["choices"] for name in searched))
     return [dict(zip(searched, each, strict=True)) for each in found]
-
-
-def _size(weights: tuple[Any, ...]) -> int:
-    return sum(w.size for w in weights)

@@ -49,12 +49,12 @@ def rows_of_persons(persons: Iterable[Any], contents: Sequence[bytes], *, most: 
     codes = np.array([known.setdefault(category(each), len(known) - 1) for each in persons], dtype=np.int64)
     names = [_digest(person) for person in list(known)[1:]]
     before: Counter[bytes] = Counter()
-    told = []
+    digests = []
     for code, content in zip(codes.tolist(), contents, strict=True):
         digest = content if code == _NOBODY else row_digest(names[code], content)
-        told.append(numbered(digest, before[digest]))
+        digests.append(numbered(digest, before[digest]))
         before[digest] += 1
-    words = keyed_words(told, len(told), salt=f"{salt} rows of persons")
+    words = keyed_words(digests, len(digests), salt=f"{salt} rows of persons")
     order = np.lexsort((words, codes))
     inorder = codes[order]
     rank = np.arange(len(codes)) - np.searchsorted(inorder, inorder)

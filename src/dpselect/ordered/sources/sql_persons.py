@@ -60,24 +60,24 @@ class SqlPersons:
         """
         cell, text, bytewise = quoted(values.column), _TEXT[self.engine], _BYTEWISE[self.engine]
         # names that the column of the values cannot have
-        person, told, written, number, place = (
+        person, value, written, number, place = (
             quoted(f"{values.column} {name}") for name in ("person", "content", "written", "number", "place")
         )
         as_written = f"quote({cell})" if self.engine == "sqlite" else f"CAST({cell} AS {text})"
         read = (
             f"SELECT {cell}, trim(CAST({quoted(self.column)} AS {text})){bytewise} AS {person}, "
-            f"{seen.replace('{0}', cell)} AS {told}, {as_written} AS {written} "
+            f"{seen.replace('{0}', cell)} AS {value}, {as_written} AS {written} "
             f"FROM {quoted(values.table)}{values.fence}"
         )
         numbered = (
-            f"SELECT {cell}, {person}, {told}, {written}, "
-            f"row_number() OVER (PARTITION BY {person}, {told}, {written}) AS {number} "
+            f"SELECT {cell}, {person}, {value}, {written}, "
+            f"row_number() OVER (PARTITION BY {person}, {value}, {written}) AS {number} "
             f"FROM ({read}) AS read WHERE {person} <> ''"
         )
-        content = " || ' ' || ".join(f"coalesce(CAST({each} AS {text}), '')" for each in (told, written, number))
+        content = " || ' ' || ".join(f"coalesce(CAST({each} AS {text}), '')" for each in (value, written, number))
         word = f"md5({person} || ' ' || {content})"
         placed = (
             f"SELECT {cell}, row_number() OVER (PARTITION BY {person} "
-            f"ORDER BY {word}, {told}, {written}, {number}) AS {place} FROM ({numbered}) AS numbered"
+            f"ORDER BY {word}, {value}, {written}, {number}) AS {place} FROM ({numbered}) AS numbered"
         )
         return f"(SELECT {cell} FROM ({placed}) AS placed WHERE {place} <= {most}) AS part"
