@@ -430,8 +430,7 @@ def _public_table(
 
 def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
     """The weights of the largest model in the space, made without data: what every slot must have room for."""
-    laws = space.describe()
-    sizes = laws.get("hidden_units", {})
+    sizes = space.describe().get("hidden_units", {})
     drawn = {"hidden_units": max(sizes.get("choices", [sizes.get("high", 0)]))} if sizes else {}
     choices = [drawn | found for found in _choices(space, "map", "module")]
     try:
@@ -439,12 +438,15 @@ def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
         models = [tuple(recipe.empty_fit(noise, choice).weights_) for choice in choices for noise in noises]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
-    return max(models, key=lambda weights: sum(weight.size for weight in weights))
+    return max(models, key=_size)
 
 
 def _choices(space: Space, *names: str) -> list[dict[str, Any]]:
     """Every combination of the choices of these parameters, as far as they are searched."""
     laws = space.describe()
     searched = [name for name in names if name in laws]
-    found = product(*(laws[name]["choices"] for name in searched))
-    return [dict(zip(searched, each, strict=True)) for each in found]
+    return [dict(zip(searched, each, strict=True)) for each in product(*(laws[name]["choices"] for name in searched))]
+
+
+def _size(weights: tuple[Any, ...]) -> int:
+    return sum(w.size for w in weights)
