@@ -271,9 +271,7 @@ def _law(study: Study) -> Repetitions:
     settings = dict(study.repetitions or ONE_RUN)  # none are those of a study with wrong keys
     name = settings.pop("law", None)
     if not isinstance(name, str):
-        raise StudyError(
-            'repetitions.distribution: needed, the name of a distribution. Write distribution = "harmonic"'
-        )
+        raise StudyError('repetitions.distribution: needed. Write distribution = "harmonic"')
     try:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
