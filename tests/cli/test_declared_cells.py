@@ -25,7 +25,7 @@ def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
     days = [f"2024-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(300)]
     rows = [*days, *["2024-06-01T01:00:00+02:00"] * 2, "", "n/a", "0001-01-01T00:00:00+14:00", "yesterday"]
     path.write_bytes("\n".join(["Größe;Tag", *(f"3,5;{day}" for day in rows)]).encode("latin-1"))
-    asked = (path, "--column", "Tag", "--q", "0.5", "--epsilon", "5", "--lower", "2024-01-01", "--upper", "2025-01-01")
+    asked = (path, "--column", "Tag", "--q", "0.5", "--epsilon", "50", "--lower", "2024-01-01", "--upper", "2025-01-01")
     written = ("--delimiter", ";", "--encoding", "latin-1")
     for granularity in ((), ("--granularity", "1 D")):
         shown = json.loads(run(*asked, *written, "--kind", "date", *granularity, "--json"))
